@@ -188,3 +188,62 @@ def test_the_answer_of_a_job_for_another_model_is_dropped(with_model, models, un
     until(lambda: quiet(with_model))
     assert came == ["of A"]  # the one that is of no model
     assert session.model is None and session.checkpoint == ""
+
+
+DRAWN = {
+    "HourglassView", "MapView", "LinksView", "NeuronView", "AttributionView", "AcrossView",
+    "HeadsView", "TextStrip", "HeadPanel", "TopKeysPanel", "FollowView", "LiveView",
+    "CurveView", "ChangedView", "SlicesView", "CompareView", "NumbersView", "TextsView",
+}  # fmt: skip
+
+
+@pytest.fixture
+def measured(program, models, until):
+    """A on screen with all that can be known of it; what each view says of it, in program.said."""
+    session, commands = program.session, program.commands
+    program.complete()
+    session.put(text=TEXT)
+    commands.open_path(str(models / "amaryllis"))
+    until(lambda: session.capture is not None and session.capture.complete and session.facts)
+    commands.use_data(str(models / "quagga.txt"))
+    until(lambda: session.trial is not None and session.trial.done)
+    commands.pruning.switch(OFF)
+    until(lambda: session.trial.done and session.trial.off == OFF)
+    commands.pruning.keep()
+    session.put(masks=(replace(session.masks[0], name=MASK),))
+    commands.pruning.measure(frozenset({"gradient"}))
+    until(lambda: quiet(program) and session.study is not None and session.score)
+    commands.pruning.trace()
+    until(lambda: quiet(program) and session.study.curves)
+    compare(program, until)
+    program.seen = {}
+    walk(program, until, lambda: (program.settle(), program.seen.update(drawn(program))))
+    assert {name.rpartition(".")[2] for name in program.seen} >= DRAWN
+    return program
+
+
+def test_everything_stays_when_a_checkpoint_does_not_open_or_is_opened_again(
+    measured, models, until
+):
+    session = measured.session
+    names = ("study", "masks", "off", "undo")
+    before = {name: getattr(session, name) for name in (*names, "capture")}
+    opens(measured, models / "broken", until)
+    assert "amaryllis" in measured.frame.windowTitle()
+    assert {name: getattr(session, name) for name in before} == before
+    walk(measured, until, lambda: _as_before(measured))
+    opened = session.models
+    opens(measured, models / "amaryllis", until)
+    assert all(getattr(session, name) == before[name] for name in names)
+    assert session.models == opened
+    session.put(mode="prune")
+    rest(measured, until)
+    _as_before(measured, "LiveView", "CurveView", "prune.HeadsView")
+
+
+def _as_before(program, *names):
+    """Whatever is on screen says what it said."""
+    now = drawn(program)
+    for name, value in program.seen.items():
+        if name in now and (not names or name.endswith(names)):
+            assert now[name] == value, name

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes, tasks
 from hgviz.core import HeadId, Selection
-from hgviz.gui import compare
+from hgviz.gui import compare, sides
 from hgviz.gui.compare import CompareView, NumbersView, TextsView, read_pair
 from hgviz.gui.ink import channels
 from hgviz.gui.jobs import Jobs, Lanes
@@ -309,3 +310,84 @@ def test_the_dialog_returns_the_chosen_b_and_says_what_is_wrong(bench, program):
         if answer is not None:
             form.default.click()
             assert answers.pop() == answer
+
+
+def test_what_only_one_text_has_lies_under_a_hatching_in_the_other():
+    a, b = make_capture("one two four"), make_capture("one two three four")
+    with comparing(a, b) as (view, _, canvas, panes):
+        gone = int(np.flatnonzero(~panes[0].there[0])[0])
+        assert panes[1].there[0].all() and panes[0].has_words and panes[1].has_words
+        step = int(canvas.view.down.scale)
+        hidden = [not pane.picture.pixels[gone * step + 1, 1].any() for pane in panes]
+        assert hidden == [True, False, True]
+        canvas.pointed.emit((gone, 1))
+        view._opened.read_row(gone)
+        view._follow()
+        words = "not in A", "0.", "nothing to compare"
+        assert all(word in pane.card.text() for word, pane in zip(words, panes, strict=True))
+
+
+def test_the_pointer_over_one_map_gives_the_weight_in_each_and_a_click_keeps_it(qtbot):
+    with comparing(A, A_SIGNED, query=30) as (view, session, canvas, panes):
+        canvas.pointed.emit((30, 12))
+        view.settle()
+        assert (session.hover.query, session.hover.key) == (30, 12)
+        assert {(pane.cross.row, pane.cross.column) for pane in panes} == {(30, 12)}
+        for pane, values in zip(panes, three(A, A_SIGNED), strict=True):
+            value = abs(values[30, 12])
+            assert (f"{value:.3f}" if value >= 0.001 else "&lt;0.001") in pane.card.text()
+        canvas.pointed.emit((30, 31))
+        assert "masked" in panes[0].card.text() and "nothing to compare" in panes[2].card.text()
+        canvas.pointed.emit(None)
+        assert session.hover is None
+        place = canvas.cell_rect(44, 21, 2).center().toPoint()
+        qtbot.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=place)
+        qtbot.keyClick(canvas, Qt.Key.Key_Down)
+        assert (session.selection.query, session.selection.key) == (45, 21)
+        qtbot.keyClick(canvas, Qt.Key.Key_Escape)
+        assert session.selection.query is None
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint):
+    """The tiny checkpoint, open."""
+    return open_model(checkpoint)
+
+
+@pytest.fixture
+def dialog(bench):
+    """Open the dialog that asks for B over a window; what it answers is in bench.answers."""
+    window = QWidget()
+    window.resize(900, 600)
+    window.show()
+    bench.answers = []
+
+    def ask(kind=""):
+        dialog = CompareDialog(window, bench.session, {"/some/model": "model"}, kind)
+        dialog.then = lambda *answer: bench.answers.append(answer)
+        return dialog
+
+    yield ask
+    window.close()
+    window.deleteLater()
+
+
+def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, dialog):
+    bench.session.put(checkpoint="", model=None)
+    bench.sides.choose(SideB("activation", "ymish"))
+    assert "checkpoint" in str(bench.errors[0]) and bench.session.comparison is None
+    form = dialog("activation")
+    assert not form.default.isEnabled() and "checkpoint" in form.wrong.text()
+    form.kinds._group.button(4).click()
+    form.head.setText("0.1")
+    assert form.default.isEnabled()
+
+
+def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench, monkeypatch):
+    monkeypatch.setattr(sides, "QUIET", -1.0)
+    seen, session = [], bench.session
+    session.changed.connect(lambda name: name == "capture_b" and seen.append(session.capture_b))
+    session.put(selection=Selection(0, 0, 5))
+    bench.choose("activation", "tanh")
+    assert 1 <= len(seen) <= 2 and seen[-1].complete
+    assert all(one.maps[0] is not None for one in seen)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl, qWarning
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel
 from shiboken6 import isValid
@@ -259,3 +259,70 @@ def test_a_disk_that_refuses_is_no_error(monkeypatch, tmp_path, capfd):
     log.record(surprise())
     log.stop()
     assert capfd.readouterr().err == ""
+
+
+def texts(dialog):
+    return [label.text() for label in dialog.findChildren(QLabel) if label.text()]
+
+
+def test_two_dialogs_are_never_open_at_once(make, opened):
+    """An error waits for the dialog before it, also for one that asks for a file."""
+    file = QFileDialog(opened.frame)
+    dialogs._open(file, lambda path: None)
+    first, second = show(make("error")), show(make("help"))
+    mode = opened.session.mode
+    for shown, waiting in ((file, first), (first, second)):
+        assert is_open(shown) and not is_open(waiting)
+        QTest.keyClick(opened.frame, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+        shown.reject()
+        QApplication.processEvents()
+    assert is_open(second) and opened.session.mode == mode
+
+
+def test_wrong_input_is_explained_and_not_accepted(make):
+    for name, spoil, reason in (
+        ("text", lambda form: form.edit.clear(), "The text is empty"),
+        ("measure", lambda form: [box.setChecked(False) for box in form.boxes], "Choose a score."),
+        ("labels", lambda form: form.lists["good"].setCurrentIndex(-1), "Choose a class for good."),
+        ("compare", lambda form: form.paths.clear(), "Choose a checkpoint or a capture."),
+        ("remove", lambda form: form.folder.clear(), "Choose a new folder."),
+    ):
+        dialog = show(make(name))
+        assert dialog.default.isEnabled() and dialog.wrong.isHidden(), name
+        if name == "remove":
+            dialog.folder.setFocus()  # with the keyboard on the button, Return would be for Cancel
+        spoil(dialog)
+        dialog.check()
+        assert dialog.wrong.isVisible() and dialog.wrong.text() == reason
+        press(Qt.Key.Key_Return)
+        assert is_open(dialog) and not make.answers, name
+        dialog.reject()
+        QApplication.processEvents()
+
+
+def test_an_error_has_a_title_its_reason_what_to_do_and_folded_details(program):
+    dialog = ErrorDialog(program.frame, ERROR)
+    dialog.open()
+    assert [words for words in texts(dialog) if words != "Details"][:3] == [
+        "This checkpoint could not be opened",
+        "config.json says dim 192; the weights say 256.",
+        "Set dim to 256, or choose another file.",
+    ]
+    assert dialog.details.isHidden()
+    dialog.fold.click()
+    assert dialog.details.isVisible()
+    dialog._copy()
+    assert "tensor expected found" in QGuiApplication.clipboard().text()
+
+
+@pytest.fixture
+def finder(opened):
+    one = CommandPalette(opened.frame, opened.session)
+    one.open()
+    yield one
+    if isValid(one):
+        one.close()
+
+
+def shown(finder):
+    return [entry for entry, _ in finder.found]

@@ -176,3 +176,15 @@ def test_the_last_row_is_the_rollout_and_the_answers_are_the_softmax_of_the_logi
     odds /= odds.sum()
     assert [int(name) for name, _ in found.verdict.answers] == list(np.argsort(-odds)[:4])
     assert [part for _, part in found.verdict.answers] == pytest.approx(sorted(odds)[::-1][:4])
+
+
+def test_a_late_answer_is_drawn_with_its_own_capture(capture):
+    session = session_of(capture)
+    with showing(FollowView, session, 1600, 890) as view:
+        late = view.request(session)()
+        session.put(capture=make_capture(strides=(1,)))
+        view.draw(late)
+        picture(view)
+        assert view.canvas.scene.trace.capture is capture
+        view.settle()
+        assert view.canvas.scene.trace.capture is session.capture

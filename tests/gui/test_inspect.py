@@ -14,7 +14,7 @@ from hgviz import palettes
 from hgviz.analysis.roles import notable_heads, roles, top_keys
 from hgviz.core import Display, HeadId, Selection
 from hgviz.gui import panels
-from hgviz.gui.atlas import fitted
+from hgviz.gui.atlas import Thumb, fitted, paint_all
 from hgviz.gui.hourglass import HourglassView, metric_shades
 from hgviz.gui.panels import DisplayPanel, NotablePanel, TopKeysPanel
 from hgviz.session import Session
@@ -170,3 +170,33 @@ def test_the_display_panel_shows_the_display_and_writes_one_field_each(app):
             view.top.setText(text)
             view.top.editingFinished.emit()
             assert s.display.limits is None
+
+
+def small(values, slope=None, signed=False, kind="map"):
+    values = np.asarray(values, np.float32)
+    return Thumb(values, values.shape, slope, signed, 0.5, kind)
+
+
+def test_each_map_has_its_size_and_a_shared_scale_has_one_maximum():
+    maps = {HeadId(0, h): small(np.full((4, 4), (h + 1) / 4)) for h in range(3)}
+    sizes = dict.fromkeys(maps, (6, 6)) | {HeadId(0, 2): (9, 5), HeadId(5, 0): (3, 3)}
+    own, shared = (paint_all(maps, sizes, "viridis", shared=one) for one in (False, True))
+    assert {head: one.shape for head, one in own.items()} == {
+        head: (*sizes[head][::-1], 4) for head in maps
+    }
+    first, last = HeadId(0, 0), HeadId(0, 2)
+    assert (own[first][0, 0] == own[last][0, 0]).all()
+    assert (shared[first][0, 0] != shared[last][0, 0]).any()
+
+
+def test_a_click_on_a_key_chooses_it_and_a_layer_that_is_not_there_lists_none(
+    session, capture, qtbot
+):
+    with showing(TopKeysPanel, session, 304, 240) as view:
+        spot = view.list.visualRect(view.list.order.index(1, 0)).center()
+        qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+        assert session.selection.key == view.list.rows[1].token
+        session.put(capture=replace(capture, maps=(*capture.maps[:6], *[None] * 7)))
+        session.put(selection=Selection(12, 0, 3))
+        view.settle()
+        assert not view.content.isVisible()

@@ -273,3 +273,15 @@ def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):
         assert session.hover == Selection(0, 1, 30, 7)
         view.keys.pointed.emit(None)
         assert session.hover is None
+
+
+def test_reach_needs_a_model_and_a_text(program):
+    program.commands.run("measure_reach")
+    (dialog,) = program.frame.findChildren(ReachDialog)
+    assert "checkpoint" in dialog.wrong.text() and not dialog.default.isEnabled()
+    dialog.add("a.safetensors")
+    dialog.text.clear()
+    assert "text" in dialog.wrong.text()
+    dialog._remove(0)
+    assert not dialog.models
+    dialog.reject()

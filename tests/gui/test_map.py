@@ -189,3 +189,21 @@ def test_a_window_closes_while_tiles_are_on_their_way(app):
         for _ in range(4):
             QApplication.processEvents()
     assert view._supply._readers is None
+
+
+def test_a_map_that_is_not_exact_yet_says_how_close_it_is(app, small, qtbot, monkeypatch):
+    with mapped(small, 0, 0) as (_, _, canvas, pane):
+        monkeypatch.setattr("hgviz.gui.tiles.quality", lambda *_: "near")
+        pane.screen = ()  # other tiles are on screen
+        canvas.compose()
+        assert not canvas.quality_words(pane)  # what is over in a moment is not worth a word
+        words = "loading, within 2.8 %"
+        qtbot.waitUntil(lambda: canvas.quality_words(pane) == words, timeout=30_000)
+
+
+def test_a_click_before_the_next_map_is_there_chooses_nothing(app, small):
+    with mapped(small, 0, 0) as (_, session, canvas, _):
+        session.put(capture=make_capture("another", heads=1))
+        chosen = session.selection
+        canvas.clicked.emit(1, 1)
+        assert session.selection == chosen

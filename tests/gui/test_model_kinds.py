@@ -1,6 +1,7 @@
 """Every kind of model in the window: encoders, decoders, slots, segments of any length, images."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes, tasks
 from hgviz.analysis.composition import is_of_tokens
 from hgviz.core import HeadId, Selection
+from hgviz.gui import program as gui_program
 from hgviz.gui import sources
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.dialogs import ErrorDialog
@@ -21,20 +23,23 @@ from hgviz.gui.export import command_for, offers
 from hgviz.gui.follow import FollowView
 from hgviz.gui.links import LinksView
 from hgviz.gui.map import MapView
+from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP
 from hgviz.gui.view import LOOKS, VIEWS
 from hgviz.gui.view import view as view_of
 from hgviz.maps import LazyMap
 from hgviz.models import open_model, pruning
+from hgviz.models.checkpoints import save
 from tests.analysis.planting import funnel, segmented
 from tests.gui import kinds
 from tests.gui.kinds import KINDS
 from tests.gui.screen import colour_at, errors, plain, shown, shows_no_error
 from tests.making import make_capture, make_image_capture
 from tests.models import zoo
-from tests.models.building import write_transformer
+from tests.models.building import make_transformer, write_transformer
 from tests.models.zoo import write
+from tests.test_evaluate import tokenizer
 
 WIDE = (1600, 188)
 
@@ -269,3 +274,84 @@ def test_an_image_is_read_by_the_model_at_hand_and_the_next_model_reads_the_text
     opens(short, text[:16])
     assert "was truncated: this model reads at most 16 bytes" in program.frame.chosen_words.full
     assert (session.text, session.second) == (text[:16], "")
+
+
+@cache
+def made(name, **keys):
+    return KINDS[name](**keys)
+
+
+def test_the_question_of_a_pane_holds_the_capture_it_was_asked_of(program, capture, facts):
+    """A lane comes to it when the session is further."""
+    session, small = program.session, make_capture("ab", heads=1)
+    session.put(capture=capture, facts=facts, selection=Selection(12, 5, 60, 3), capture_b=capture)
+    program.complete()
+    asked = {view: view.request(session) for view in program.views}
+    asked = {view: work for view, work in asked.items() if callable(work)}
+    assert len(asked) > 5
+    session.put(capture=small, facts={}, selection=Selection(0, 0, 1, 0), capture_b=None)
+    for view, work in asked.items():
+        assert work() is not None, type(view).__name__
+
+
+GLASS = "the glass has run and is turned now"
+
+
+SPACES = frozenset(at for at, character in enumerate(GLASS) if character == " ")
+
+
+KEYS = {"family": "dynamic", "n_layers": [1, 2, 1], "vocab_size": 256, "boundaries": "learned"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model with random weights that finds some ends and not others."""
+    made = make_transformer(**KEYS)
+    with torch.no_grad():
+        scores = []
+        made.down[0].boundary.register_forward_hook(lambda *found: scores.append(found[2]))
+        made(torch.tensor([[*GLASS.encode()]]))
+        made.down[0].boundary["out"].bias -= scores[0].quantile(0.7)
+    path = tmp_path_factory.mktemp("segments") / "dynamic"
+    save(path, made.config, made.state_dict())
+    return open_model(path)
+
+
+@pytest.fixture(scope="module")
+def given(model):
+    """One between words, whose last is in no segment."""
+    ends = [at in SPACES for at in range(len(GLASS))]
+    return tasks.capture(model, model.set_boundaries(model.tokenize(GLASS), ends))
+
+
+def test_the_null_group_is_named_in_every_pane(app, given):
+    chosen = Selection(1, 0, 1, 1)  # before any end
+    assert "query 0 (null group)" in gui_program.selection_words(given, chosen)
+    with shown(MapView, capture=given, selection=chosen) as (view, _):
+        names = view.canvas.panes[0].scene.rows
+        assert (names.glyph(0), names.place(0)) == ("∅", "null group: not part of the text")
+        assert names.glyph(1) == "the·"
+    with shown(TopKeysPanel, (304, 200), capture=given, selection=chosen) as (view, _):
+        assert view.query.text() == "∅" and "null group" in view.where.full
+
+
+def write_processor(folder, size=32):
+    sides = {"height": size, "width": size}
+    transformers.ViTImageProcessor(size=sides).save_pretrained(folder)
+
+
+def test_a_folder_of_two_models_reads_texts_by_one_and_images_by_the_other(
+    program, tmp_path, until
+):
+    folder, session = write(tmp_path / "clip", "clip", "CLIPModel"), program.session
+    write_processor(folder)
+    tokenizer().save(str(folder / "tokenizer.json"))
+    session.put(text="the cat sat")
+    program.commands.open_path(str(folder))
+    until(lambda: session.model is not None and session.capture is not None)
+    program.settle()
+    assert session.capture.prompt.text == "the cat sat"
+    program.commands.open_path(write_image(tmp_path / "a.png", "red"))
+    until(lambda: session.capture.prompt.text == "a.png" and session.capture.complete)
+    until(lambda: session.model is not None)
+    assert session.model.spec.modality == "image"

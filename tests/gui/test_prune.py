@@ -355,3 +355,15 @@ def test_slices_grow_with_the_score_and_are_copied(scored, until):
     page.slices.copy()
     lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
     assert len(lines) == len(which) + 1 and lines[1][2] == f"{trial.total:,}"
+
+
+def test_undo_has_the_same_heads_off_with_another_activation_but_not_another_model(opened, capture):
+    session = opened.session
+    for path, undo in (("one", "opening another model"), ("two", "")):
+        session.put(checkpoint="one", capture=capture)
+        opened.commands.pruning.switch(ONE)
+        other = replace(capture.spec, digest=f"another {path}")
+        session.put(model=None, capture=None, spec=other, checkpoint=path)
+        assert session.off == frozenset() and session.undo == undo
+        opened.commands.run("undo")
+        assert session.off == (ONE if undo else frozenset())

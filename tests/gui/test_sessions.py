@@ -7,11 +7,13 @@ from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from hgviz import settings
 from hgviz.core import HeadId, Selection, progress
 from hgviz.files import resource
+from hgviz.gui import sessions
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobs import JobsPopup
-from hgviz.gui.sessions import last, losses
+from hgviz.gui.sessions import last, losses, sorted_out
 from hgviz.session.document import SideB
 from hgviz.study import Mask
 from tests.gui.screen import busy
@@ -235,3 +237,47 @@ def test_dropped_files_that_cannot_be_used_say_what_is_missing(program, until, t
     asked = question(program, until)
     assert asked.title.text() == "No model is open"
     assert asked.buttons[-1].text() == "Open a checkpoint folder…"
+
+
+def files(program):
+    """What the menu offers above its own action."""
+    own = program.frame.actions_by_name["clear_recent"]
+    actions = program.frame.menus["Open recent"].actions()
+    return [one.text() for one in actions if one is not own and not one.isSeparator()]
+
+
+def dialog(program):
+    return program.frame.findChild(ErrorDialog)
+
+
+def test_an_opened_file_is_remembered_until_the_list_is_cleared_and_named_when_gone(
+    program, capture_file, until
+):
+    clear = program.frame.actions_by_name["clear_recent"]
+    assert not files(program) and not clear.isEnabled()
+    program.commands.open_path(str(capture_file))
+    until(lambda: program.session.capture is not None)
+    assert settings.load().recent == (str(capture_file),)
+    assert files(program) == ["&1   kept.h5"] and clear.isEnabled()
+    moved = capture_file.rename(capture_file.with_name("moved.h5"))
+    program.frame.menus["Open recent"].actions()[0].trigger()
+    until(lambda: dialog(program) is not None)
+    assert str(capture_file) in " ".join(dialog(program).error.lines)
+    moved.rename(capture_file)
+    program.commands.run("clear_recent")
+    assert program.session.recent == () and settings.load().recent == ()
+
+
+def test_what_dropped_files_are_for(monkeypatch):
+    for kinds, parts in (
+        ({"b.h5": "capture", "a.hgviz": "session"}, {"session": "a.hgviz"}),
+        ({"a.h5": "capture", "b.h5": "capture"}, {"capture": "a.h5", "comparison": "b.h5"}),
+        ({"m": "checkpoint", "a.h5": "capture"}, {"capture": "a.h5", "comparison": "m"}),
+        ({"m": "checkpoint", "t.tsv": "texts"}, {"model": "m", "data": "t.tsv"}),
+        ({"s.h5": "study", "m": "checkpoint"}, {"model": "m", "study": "s.h5"}),
+        ({"t.txt": "texts", "s.h5": "study", "u.txt": "texts"}, {"study": "s.h5"}),
+        ({"t.json": "ids"}, {"ids": "t.json"}),
+        ({"x.pdf": "nothing"}, {}),
+    ):
+        monkeypatch.setattr(sessions, "_kind", kinds.get)
+        assert sorted_out(list(kinds)) == parts

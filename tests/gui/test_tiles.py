@@ -246,3 +246,43 @@ def test_the_axis_of_a_sound_is_in_seconds():
     assert [label.middle for label in whole.labels] == [100.0 * n for n in range(6)]
     part = names.marks(MapAxis(1500, 600, 2.0, start=150), 1.0)
     assert texts(part)[:3] == ["1.5 s", "2.0 s", "2.5 s"] and part.labels[0].middle == 0
+
+
+def test_a_missing_tile_shows_a_coarser_one_and_never_nothing():
+    source = source_of(random_map(1024, causal=False), FREE)
+    cache = Tiles()
+    fill(cache, [Key(source, 2, 0, 0)])
+    found = tiles.compose(cache, source, Viewport.fitted((1024, 1024), (1100, 1100)))
+    coarse = source.map.read(0, zoom=2)
+    assert np.array_equal(found, np.kron(coarse, np.ones((4, 4), np.float32)))
+
+
+def test_no_read_of_a_long_map_asks_for_much_at_once():
+    class Counting:
+        shape, heads, signed = (1, 131_072, 131_072), (0,), False
+        largest = 0
+
+        def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+            sizes = [-(-(b - a) // (1 << zoom)) for a, b in (rows, columns)]
+            self.largest = max(self.largest, max(b - a for a, b in (rows, columns)))
+            return np.zeros(sizes, np.float32)
+
+    source = Source(Counting(), 0, CAUSAL)
+    view = Viewport.fitted((131_072, 131_072), (544, 544))
+    found = whole(source, view)
+    assert found.shape == (544, 544)
+    assert source.map.largest <= tiles.MOST_READ
+
+
+class Counting:
+    """A random map that says which cells were asked for, and how often."""
+
+    shape, heads, signed = (1, 3000, 2600), (0,), False
+
+    def __init__(self):
+        self.map = DenseMap(np.random.default_rng(3).random(self.shape, np.float32), (0,), False)
+        self.asked = np.zeros(self.shape[1:], np.int32)
+
+    def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
+        self.asked[slice(*rows), slice(*columns)] += 1
+        return self.map.read(head, rows, columns, zoom, reduce)

@@ -1,7 +1,9 @@
 """Tables, charts, the grid of heads and panes at work, each alone."""
 
+import threading
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ from hgviz.gui.layouts import HourglassRoom, hourglass_layout, rows_layout
 from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.view import View
 from hgviz.session import Session
-from tests.gui.screen import click_chart, drag, place_in, point_at, showing
+from tests.gui.screen import click_chart, drag, place_in, point_at, showing, wheel
 from tests.making import make_flat, make_spec
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -282,3 +284,93 @@ def test_work_that_is_stopped_can_be_resumed(until):
         until(lambda: slow.seen == "abcd")
         until(lambda: slow._busy.card.isHidden())
         assert slow.asked_for == 2
+
+
+def shown_range(chart):
+    """The ends of x and y on screen."""
+    return np.ravel(chart.plots[0].box.viewRange()).tolist()
+
+
+def test_the_wheel_zooms_within_the_ends_a_drag_moves_and_a_double_click_shows_all(chart):
+    chart.show_chart(curve())
+    view, place, whole = chart.view.viewport(), place_in(chart, 8.0, 0.6), shown_range(chart)
+    assert not chart.zoomed
+    wheel(view, place, 3)
+    QApplication.processEvents()
+    zoomed = shown_range(chart)
+    assert chart.zoomed and whole[0] < zoomed[0] < 8 < zoomed[1] < whole[1]
+    drag(view, place, place + QPoint(40, 0))
+    assert shown_range(chart)[0] < zoomed[0]
+    for _ in range(30):
+        wheel(view, place, -3)
+    assert shown_range(chart) == pytest.approx(whole) and not chart.zoomed
+    wheel(view, place, 3)
+    click_chart(chart, place, twice=True)
+    assert not chart.zoomed
+
+
+class Late(View):
+    """Says which B it was asked for, and which there is when that is drawn."""
+
+    title = "Late"
+    needs = ("capture_b",)
+
+    def __init__(self):
+        super().__init__()
+        self.reading, self.pairs = threading.Event(), []
+
+    def request(self, session):
+        return partial(self._read, session.capture_b)
+
+    def _read(self, beside):
+        progress(0, 1)
+        self.reading.set()
+        return beside
+
+    def draw(self, result):
+        self.pairs.append((result, self.session.capture_b))
+
+
+def test_the_answer_about_an_old_b_is_not_drawn_beside_the_new_one(app, until):
+    session, first, then = Session(), object(), object()
+    session.put(capture_b=first)
+    with showing(Late, session, visible=False) as view:
+        view.show()
+        view._ask()
+        assert view.reading.wait(5)
+        time.sleep(0.05)  # what was read is on its way to this thread, which has not looked yet
+        session.put(capture_b=then)
+        until(lambda: view.pairs)
+        assert view.pairs == [(then, then)]
+
+
+class Endless(View):
+    """Works until it is stopped."""
+
+    needs = ("text",)
+    lane = "facts"
+
+    def request(self, session):
+        return self._work
+
+    def _work(self):
+        while True:
+            time.sleep(0.001)
+            progress(0, 1)
+
+    def draw(self, result):
+        raise AssertionError("it never comes to an end")
+
+
+def test_the_work_of_a_hidden_view_is_dropped_once_its_question_is_stale(app, until):
+    session = Session()
+    with showing(Endless, session, visible=False) as view:
+        view.show()
+        facts = view._lanes.facts
+        until(lambda: facts.jobs)
+        view.hide()
+        assert facts.jobs  # leaving for a moment loses nothing
+        session.put(text="another")
+        until(lambda: not facts.jobs)
+        view.show()
+        until(lambda: facts.jobs)

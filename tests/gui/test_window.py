@@ -193,3 +193,27 @@ def test_every_control_of_a_page_and_dialog_has_a_name_and_a_way_by_keys(
             dialog.reject()
         QApplication.processEvents()
     assert not found
+
+
+def test_an_action_that_cannot_be_done_is_off_and_says_why(opened):
+    actions, session = opened.frame.actions_by_name, opened.session
+    facts = session.facts
+    assert all(actions[name].isEnabled() for name in ("open", "save", "next_head", "table"))
+    assert not actions["capture"].isEnabled()  # there is no checkpoint beside it
+    assert "checkpoint" in actions["capture"].toolTip()
+    session.put(facts={})
+    assert not actions["table"].isEnabled()
+    session.put(facts=facts)
+    assert actions["table"].isEnabled()
+    session.put(capture=None)
+    assert not actions["save"].isEnabled() and "on a text" in actions["save"].toolTip()
+    assert actions["open"].isEnabled()
+
+
+def test_f6_walks_all_panes_and_comes_round(opened):
+    seen = []
+    for _ in range(20):
+        press(opened, Qt.Key.Key_F6)
+        seen.append(QApplication.focusWidget())
+    assert len(set(seen)) >= 3
+    assert seen.count(seen[0]) > 1
