@@ -766,8 +766,9 @@ def start(tmp_path):
 
     def begin(*words: str, ignored: tuple[int, ...] = ()) -> subprocess.Popen[str]:
         def ignore() -> None:
-            for number in ignored:
-                signal.signal(number, signal.SIG_IGN)
+            for number in (*IGNORED, signal.SIGTERM, signal.SIGHUP):
+                is_ignored = number in ignored  # whatever these tests inherited
+                signal.signal(number, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
 
         process = subprocess.Popen(
             [sys.executable, "-m", "hgviz", *words], cwd=tmp_path, text=True, preexec_fn=ignore,

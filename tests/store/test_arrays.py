@@ -73,7 +73,15 @@ def write(path, data):
             file[f"group {number}/numbers"] = values
 
 
-def test_ctrl_c_while_hdf5_writes_is_raised_once_it_is_done(tmp_path, monkeypatch):
+@pytest.fixture
+def interruptible():
+    """SIGINT as Python handles it, though whoever started the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_while_hdf5_writes_is_raised_once_it_is_done(interruptible, tmp_path, monkeypatch):
     """Noticed where a method begins, before its first line: a signal is sent to ourselves there."""
     path, called, at = tmp_path / "a.h5", 0, 0
 
