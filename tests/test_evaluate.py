@@ -837,6 +837,12 @@ def test_states_of_two_encoders_are_compared_by_their_cosine(facts, trained, tmp
     alone = tasks.evaluate(open_model(a), data, off=off, limit=10)
     assert found["score_b"]["value"] == pytest.approx(alone.score.value, rel=1e-4)
     assert found["score_b"]["off"] == ["0.1", "1.2"] and found["score_b"]["total"] == 10
+    model, text = open_model(a), " ".join(rows[0])  # on one text, token by token
+    states = [torch.tensor(model.run(model.tokenize(text).ids, off=one).logits).double()
+              for one in (frozenset(), off)]  # fmt: skip
+    moved = 1 - torch.nn.functional.cosine_similarity(*states)
+    found = facts("compare", a, a, "--text", text, "--off", "0.1,1.2")["logits"]
+    assert found["moved"] == pytest.approx(float(moved.mean()), rel=1e-4)
 
 
 # --- images and sounds ----------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from hgviz.tasks.charts import (
     spectrum_chart,
 )
 from tests.analysis.planting import letters, plant
+from tests.figures.flaws import texts
 from tests.figures.making import (
     HOSTILE,
     answer_of,
@@ -253,3 +254,22 @@ def test_wrong_use_is_one_clear_line(asked, code, error, refusal, tmp_path, monk
     command = (SOFTMAX if word == "softmax" else word for word in asked.split())
     assert error in refusal(*command, code=code)
     assert (tmp_path / "my.csv").read_text() == "The sea." and len(list(tmp_path.iterdir())) == 1
+
+
+def test_colours_of_elements_are_symmetric_and_no_number_lies_on_the_line_beside_it():
+    chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
+    values = np.resize([-0.000113, 0.987, -6.29e-5], len(chart.spans))
+    chart = replace(chart, stages=tuple(replace(one, values=values) for one in chart.stages))
+    page = compose(Spec("neurons", width="icml2"), chart)
+    boxes = [box for text, box in texts(page) if text in ("−0.000113", "0.987", "−6.29e−5")]
+    paths = [path.vertices for lines in page.axes.collections for path in lines.get_paths()]
+    zeros = {float(path[0, 0]) for path in paths if len(path) == 2 and np.ptp(path[:, 0]) == 0}
+    assert len(zeros) == len(chart.stages) and len(boxes) == len(zeros) * len(values)
+    assert not [box for box in boxes for x in zeros if box[0] < x + 1 < box[2] + 1]
+    colours, products = palettes.colours("blue-red"), chart.products[0]
+    rasters = [np.asarray(image.get_array()).astype(int) for image in page.axes.images[:3]]
+    for values in (products.left[None], products.right, products.values):
+        limit = np.abs(values).max()
+        places = palettes.palette_coordinates(values, (-limit, limit), "sqrt", True)
+        wanted = palettes.paint(places, colours)
+        assert any(one.shape == wanted.shape and np.abs(one - wanted).max() <= 1 for one in rasters)
