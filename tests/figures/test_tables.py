@@ -148,3 +148,14 @@ def test_any_text_survives_a_table_and_none_is_a_formula(texts):
     (row, again) = csv.reader(StringIO(content, newline=""), strict=True)
     assert row == again and [plain_text(text) for text in row] == texts
     assert not any(text[:1] in output.FORMULA for text in row)
+
+
+def test_links_of_several_heads_say_which_and_how_they_are_put_together():
+    capture, heads = capture_of("sea"), (HeadId(12, 1), HeadId(12, 2))
+    each = read(of("links", capture, 12, 1, 60, links=LinkOptions(heads=heads, most=2)))
+    assert column(each, "head") == ["12.1"] * 2 + ["12.2"] * 2
+    links = LinkOptions(heads=heads, fuse="mean", words=True, most=2)
+    mean = read(of("links", capture, 12, 1, 60, links=links))
+    reduction = "the mean over heads; words: rows averaged, columns added"
+    assert {(row["head"], row["reduction"]) for row in mean} == {("mean of 12.1, 12.2", reduction)}
+    assert all(int(row["key_first"]) <= int(row["key_last"]) for row in mean)
