@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run hgviz and give its exit code: 128 and the signal's number where one stopped it."""
     from hgviz.jobs import interrupt_on_signals
 
-    # it works from a temporary folder where the home cannot be written, and need not say so
+    # where the home cannot be written, matplotlib warns that it uses a temporary folder
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with interrupt_on_signals() as came:
         try:

@@ -66,7 +66,8 @@ def open_map(file, tokens):
     """Open a capture and read a map of CELLS x CELLS cells."""
     zoom = max(0, (tokens // CELLS).bit_length() - 1)
     layer = hgviz.open_capture(file).maps[0]
-    return layer.read(0, zoom=zoom) if layer.overview(0, zoom=zoom) is None else layer
+    if layer.overview(0, zoom=zoom) is None:  # short texts have no stored levels
+        layer.read(0, zoom=zoom)
 
 
 def measure(tokens, heads):
@@ -76,7 +77,7 @@ def measure(tokens, heads):
         text = benchmark.Text(tokens, 2, heads)
         benchmark.write_decoder(folder, text)
         file = folder / "c.h5"
-        found = {
+        values = {
             "forward": seconds(benchmark.prepared(folder, tokens, "forward")),
             "capture": seconds(benchmark.prepared(folder, tokens, "file")),
             "file": file.stat().st_size / 1e6,
@@ -84,18 +85,18 @@ def measure(tokens, heads):
         }
         layer = hgviz.open_capture(file).maps[0]
         rows, columns = (tokens - benchmark.ROWS, tokens), (0, benchmark.COLUMNS)
-        found["pan"] = seconds(lambda: LazyMap(layer.factors, layer.heads).read(0, rows, columns))
+        values["pan"] = seconds(lambda: LazyMap(layer.factors, layer.heads).read(0, rows, columns))
         last = tokens - 1, tokens
-        found["rollout"] = seconds(
+        values["rollout"] = seconds(
             lambda: hgviz.rollout(hgviz.open_capture(file), rows=last, progress=None)
         )
         benchmark.write_decoder(folder, text._replace(length=WINDOW))
         (folder / "text.txt").write_bytes(np.random.default_rng(0).integers(97, 123, tokens, "u1"))
         model = hgviz.open_model(folder / "model", device="cpu")
-        found["importance"] = seconds(
+        values["importance"] = seconds(
             lambda: hgviz.importance(model, folder / "text.txt", progress=None)
         )
-    return found
+    return values
 
 
 def read_rows():

@@ -199,23 +199,8 @@ DRAWN = {
 
 @pytest.fixture
 def measured(program, models, until):
-    """A on screen with all that can be known of it; what each view says of it, in program.said."""
-    session, commands = program.session, program.commands
-    program.complete()
-    session.put(text=TEXT)
-    commands.open_path(str(models / "amaryllis"))
-    until(lambda: session.capture is not None and session.capture.complete and session.facts)
-    commands.use_data(str(models / "quagga.txt"))
-    until(lambda: session.trial is not None and session.trial.done)
-    commands.pruning.switch(OFF)
-    until(lambda: session.trial.done and session.trial.off == OFF)
-    commands.pruning.keep()
-    session.put(masks=(replace(session.masks[0], name=MASK),))
-    commands.pruning.measure(frozenset({"gradient"}))
-    until(lambda: quiet(program) and session.study is not None and session.score)
-    commands.pruning.trace()
-    until(lambda: quiet(program) and session.study.curves)
-    compare(program, until)
+    """Model A with everything measured; what each view says of it is in program.seen."""
+    measure(program, models, until)
     program.seen = {}
     walk(program, until, lambda: (program.settle(), program.seen.update(drawn(program))))
     assert {name.rpartition(".")[2] for name in program.seen} >= DRAWN
